@@ -30,7 +30,7 @@ from pilotage.config.kinds import ExtenderConfiguration, PluginRef, SchedulerCon
 from pilotage.cycle.advised_placement import EXTENDER
 from pilotage.cycle.attempts import Attempts
 from pilotage.cycle.binding import BindingCycle, CycleResults
-from pilotage.cycle.cluster_writes import ClusterWrites, DelayedGatedStatus
+from pilotage.cycle.cluster_writes import HELD_BACK, ClusterWrites, DelayedGatedStatus
 from pilotage.cycle.consultation import Consultation
 from pilotage.cycle.cycle_budget import CycleBudgets, CycleGuard
 from pilotage.cycle.eviction import Evictor
@@ -401,8 +401,10 @@ def build_scheduler(
     if type(options.observer).pod_moved is not SchedulerObserver.pod_moved:
         listeners.append(options.observer.pod_moved)
     kept_nodes = KeptNodes(cluster) if gates["GenericWorkload"] else None
+    of_held_back = [gated.on_move] if options.reports_gated_pods else []
     if kept_nodes is not None:
-        listeners.append(kept_nodes.on_move)
+        of_held_back.append(kept_nodes.on_move)
+    listeners.append(_if_held_back(of_held_back))
     queue = SchedulingQueue(
         clock,
         sort_key=engines.sort_key,
@@ -414,7 +416,7 @@ def build_scheduler(
             pops_backoff=gates["SchedulerPopFromBackoffQ"],
             has_groups=gates["GenericWorkload"],
         ),
-        listeners=[*listeners, gated.on_move] if options.reports_gated_pods else listeners,
+        listeners=listeners,
         line_of=extenders.line_of if extenders else no_extenders,
     )
     # What comes in, and what is done about it.
@@ -485,6 +487,17 @@ def _extenders(
     except (KubeconfigError, CredentialsError) as error:
         raise ProfileError(f"couldn't build extenders: {error}") from error
     return Extenders(made, metrics, pods_on)
+
+
+def _if_held_back(listeners: Sequence[OnMove]) -> OnMove:
+    """These hear only of pods that are held back: few moves are, and every pod moves several times."""
+
+    def on_move(entry: QueuedPodInfo, why: str) -> None:
+        if entry.home in HELD_BACK:
+            for tell in listeners:
+                tell(entry, why)
+
+    return on_move
 
 
 def _count_moves(metrics: Metrics, *, has_groups: bool) -> OnMove:

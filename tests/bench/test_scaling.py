@@ -10,6 +10,10 @@ import pytest
 from pilotage.bench import scaling
 from pilotage.bench.scaling import ScalingRow, figures_of
 from pilotage.cli.main import call
+from pilotage.cycle import intake
+
+EVENT_KINDS = set(intake._RESOURCES)
+"""Every kind whose changes may wake pods, but nodes and pods: they have rows for each thing that happens to them."""
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +27,8 @@ def test_every_sort_of_pod_and_event_is_measured_at_every_size() -> None:
     rows = scaling.measure(300, steps.append)
     assert steps == ["3 nodes", "30 nodes", "300 nodes"]
     assert [row.name for row in rows[:2]] == ["SchedulingBasic", "SchedulingDistinct"]
-    assert sum(row.name.startswith("event: ") for row in rows) == 10 and len(rows) == 19
+    events = {row.name.removeprefix("event: ") for row in rows if row.name.startswith("event: ")}
+    assert events >= EVENT_KINDS and len(events) == 9 + len(EVENT_KINDS) and len(rows) == len(events) + 14
     assert all(len(row.micros) == 3 and min(row.micros) > 0 for row in rows)
 
 
@@ -53,7 +58,7 @@ def test_steepness_is_that_of_the_last_step() -> None:
 def test_command_prints_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     call(["bench", "--workload", "Scaling", "--nodes", "300", "-o", "json"])
     told = json.loads(capsys.readouterr().out)
-    assert told["nodes"] == [3, 30, 300] and len(told["micros"]) == 19 and len(told["figures"]) == 3
+    assert told["nodes"] == [3, 30, 300] and len(told["micros"]) == 23 + len(EVENT_KINDS) and len(told["figures"]) == 3
 
 
 def test_a_cluster_that_is_too_small_is_an_error_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,12 +59,12 @@ class PodGroups(ClusterIndex):
         return len(self.scheduled(key)) + sum(len(self.unscheduled(key, name)) for name in scheduler_names)
 
     def pod_added(self, pod: Pod, node_name: str) -> None:
-        if key := group_key(pod):
+        if pod.spec.scheduling_group is not None and (key := group_key(pod)):
             self._placed.setdefault(key, {})[pod.uid] = pod
             _take(self._unscheduled, (key, pod.spec.scheduler_name), pod.uid)
 
     def pod_removed(self, pod: Pod, node_name: str) -> None:
-        if key := group_key(pod):
+        if pod.spec.scheduling_group is not None and (key := group_key(pod)):
             _take(self._placed, key, pod.uid)
             waiting = self.waiting(key).get(pod.uid)
             if waiting is not None:
@@ -86,7 +86,7 @@ class PodGroups(ClusterIndex):
         if kind == "PodGroup":
             self.version += 1
             self.objects.pop(obj.key, None)
-        elif key := group_key(obj):
+        elif obj.spec.scheduling_group is not None and (key := group_key(obj)):
             _take(self._waiting, key, obj.uid)
             _take(self._unscheduled, (key, obj.spec.scheduler_name), obj.uid)
 

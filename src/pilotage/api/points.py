@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from pilotage.api.pod_groups import GroupAttempt, NominateMembers, Placement, ProposedPlacement
-from pilotage.api.results import Detail, NodeNames, Nominate, PreFlight, Reason, Rejection, Skip, Wait
+from pilotage.api.results import SKIP, Detail, NodeNames, Nominate, PreFlight, Reason, Rejection, Skip, Wait
 from pilotage.api.state import CycleState
 from pilotage.api.table import Mask, NodeTable, Scores
 from pilotage.api.views import NodeView, QueuedPod, RejectedNodes
@@ -38,10 +39,11 @@ class PreFilter(ABC):
 
 
 class NothingBeforeFilter(PreFilter):
-    """Serves PreFilter, as a configuration may name the plugin there, and has nothing to prepare: it is not asked."""
+    """Serves PreFilter and has nothing to prepare, so that it is not asked: `Plugin.may_filter` says all there is."""
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        return None
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
+        plugin: Any = self
+        return None if plugin.may_filter(pod) else SKIP
 
 
 class PreFilterExtensions(ABC):
@@ -93,10 +95,11 @@ class PreScore(ABC):
 
 
 class NothingBeforeScore(PreScore):
-    """The same of PreScore."""
+    """The same of PreScore and `Plugin.may_score`."""
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        return None
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
+        plugin: Any = self
+        return None if plugin.may_score(pod) else SKIP
 
 
 class Score(ABC):

@@ -1,8 +1,10 @@
 """What cycles and events cost as the cluster grows, in CPU time: one, ten and a hundred times as large.
 
 Everything goes through the intake and the cycles of the real scheduler with all default plugins; only the API server is
-missing. The cluster has nodes of 30 shapes; with its nodes grow the running pods, claims, namespaces and disruption
-budgets. A row is a sort of pod, named after the workload that it is taken from, or a sort of event.
+missing. The cluster has nodes of 30 shapes; with its nodes grow the running pods, the waiting ones, and the objects of
+all other kinds: claims, volumes, namespaces, disruption budgets, selectors of Services and ReplicaSets. A row is a sort
+of pod, named after the workload that it is taken from or the plugins that have something to say about it, or a sort of
+event.
 
 Two ratios hold on any machine and are to be kept: what pods that are all different cost against equal ones, and what a
 pod costs with ten times as many nodes.
@@ -20,13 +22,14 @@ from pilotage.assembly import SchedulerOptions, build_scheduler
 from pilotage.bench.catalog import WORKLOADS
 from pilotage.bench.event_handling import MeasuredFigure
 from pilotage.bench.fleet_workloads import deployment_pod, shaped_node
-from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object
+from pilotage.bench.workloads import NAMESPACE, OTHER_NAMESPACE, BenchWorkload, Object, bench_pod
 from pilotage.calls.no_api import NoApi
 from pilotage.clock import SystemClock, thread_cpu_seconds
 from pilotage.cycle.binding import BindingDecision
 from pilotage.cycle.scheduling_loop import SchedulingLoop
 from pilotage.model import WatchEvent
 from pilotage.model.kinds import kind_of
+from pilotage.model.meta import TimedCondition
 from pilotage.rng import seeded
 
 NAME: Final = "Scaling"
@@ -51,6 +54,12 @@ _CYCLES: Final = (
     "PreferredTopologySpreading",
     "SchedulingCSIPVs",
 )
+_PORT: Final = "NodePorts"
+_LIKED: Final = "TaintToleration, ImageLocality"
+_DEVICES: Final = "DynamicResources"
+_FITS_NOWHERE: Final = "Unschedulable"
+_PREEMPTOR: Final = "DefaultPreemption"
+_IMAGE: Final = "registry.example/app:1"
 _MOST_AGAINST_EQUAL: Final = 12.0
 _MOST_BY_NODES: Final = {_EQUAL: 4.0, _DISTINCT: 14.0}
 """With ten times as many nodes. Equal pods look for the largest of all keys and at little else; different ones at all
@@ -105,15 +114,24 @@ def _ratio(name: str, value: float, most: float) -> MeasuredFigure:
 
 def _cycle_costs(nodes: int) -> dict[str, float]:
     """CPU per pod from the queue to the assumed place, by workload: the best of some batches."""
-    found = {}
     world = _World(nodes)
-    for name in _CYCLES:
-        workload = WORKLOADS[name].sized(nodes, 0, _PODS_PER_BATCH * (_BATCHES + 1))
-        world.put_objects(workload.make_objects(workload) if name not in (_EQUAL, _DISTINCT) else ())
-        # The first pods find nothing that was kept for them.
-        batches = [world.schedule(workload, batch) for batch in range(_BATCHES + 1)]
-        found[name] = min(batches[1:])
+    found = {name: world.cost_of(WORKLOADS[name], has_objects=name not in (_EQUAL, _DISTINCT)) for name in _CYCLES}
+    found[_PORT] = world.cost_of(_sort(_PORT, _with_port))
+    found[_DEVICES] = world.cost_of(_sort(_DEVICES, _with_device, _device_objects))
+    found[_FITS_NOWHERE] = world.cost_of(_sort(_FITS_NOWHERE, lambda number: _asking(number, "200")))
+    world.put("Node", [_decoded("Node", _liked_node(number)) for number in range(nodes)], "MODIFIED")
+    found[_LIKED] = world.cost_of(_sort(_LIKED, _with_image))
+    # What is to go is marked for it, so that nothing else can be measured there.
+    found[_PREEMPTOR] = world.cost_of(_sort(_PREEMPTOR, _preemptor))
     return found
+
+
+_Objects = Callable[[BenchWorkload], Iterable[Object]]
+
+
+def _sort(name: str, make_pod: Callable[[int], Object], make_objects: _Objects = lambda _: ()) -> BenchWorkload:
+    """Pods that no other benchmark has."""
+    return BenchWorkload(name, name, 1, 0, 1, shaped_node, make_pod, make_pod, make_objects=make_objects)
 
 
 class _World:
@@ -126,9 +144,8 @@ class _World:
         self.put("Node", [_decoded("Node", shaped_node(number)) for number in range(nodes)])
         self.put("Pod", [_running(number, nodes) for number in range(nodes * _PODS_PER_NODE)])
         others = range(max(1, nodes // _NODES_PER_OTHER))
-        self.put("Namespace", [_namespace(f"namespace-{number}") for number in others])
-        self.put("PersistentVolumeClaim", [_claim(number) for number in others])
-        self.put("PodDisruptionBudget", [_budget(number) for number in others])
+        for kind, make in _OTHERS.items():
+            self.put(kind, [make(number, "") for number in others])
 
     def put(self, kind: str, objects: Sequence[Any], change: str = "ADDED") -> None:
         self.scheduler.intake.apply(kind, [WatchEvent(change, obj) for obj in objects])
@@ -142,8 +159,16 @@ class _World:
         for kind, objects in by_kind.items():
             self.put(kind, objects)
 
-    def schedule(self, workload: BenchWorkload, batch: int) -> float:
-        """CPU seconds per pod of a batch."""
+    def cost_of(self, workload: BenchWorkload, *, has_objects: bool = True) -> float:
+        """CPU microseconds per pod."""
+        workload = workload.sized(self.nodes, 0, _PODS_PER_BATCH * (_BATCHES + 1))
+        if has_objects:
+            self.put_objects(workload.make_objects(workload))
+        # The first pods find nothing that was kept for them.
+        batches = [self._schedule(workload, batch) for batch in range(_BATCHES + 1)]
+        return min(batches[1:])
+
+    def _schedule(self, workload: BenchWorkload, batch: int) -> float:
         first, scheduler = batch * _PODS_PER_BATCH, self.scheduler
         pods = [
             _decoded("Pod", _identified(workload.make_pod(number))) for number in range(first, first + _PODS_PER_BATCH)
@@ -151,19 +176,22 @@ class _World:
         self.put("Pod", pods)
         gc.collect()
         gc.freeze()
-        bound = []
-        began = thread_cpu_seconds()
-        while (ticket := scheduler.queue.pop()) is not None:
-            decision = scheduler.cycle.decide(ticket)
-            if not isinstance(decision, BindingDecision):
-                raise DoesNotFit(f"{workload.name}: a pod did not fit on {self.nodes} nodes; there must be more")
-            scheduler.queue.done(ticket, decision.pod.node_name)
-            bound.append(decision.pod)
-        seconds = thread_cpu_seconds() - began
+        bound, seconds = [], 0.0
+        for _ in pods:
+            began = thread_cpu_seconds()
+            ticket = scheduler.queue.pop()
+            decision = None if ticket is None else scheduler.cycle.decide(ticket)
+            scheduler.cycle.end()
+            seconds += thread_cpu_seconds() - began
+            if ticket is not None and isinstance(decision, BindingDecision):
+                scheduler.queue.done(ticket, decision.pod.node_name)
+                bound.append(decision.pod)
         gc.unfreeze()
+        if len(bound) < len(pods) and workload.name not in (_FITS_NOWHERE, _PREEMPTOR):
+            raise DoesNotFit(f"{workload.name}: a pod did not fit on {self.nodes} nodes; there must be more")
         # Pods are not to be in the way of the next.
         self.put("Pod", bound, "MODIFIED")
-        self.put("Pod", bound, "DELETED")
+        self.put("Pod", bound or pods, "DELETED")
         return seconds / _PODS_PER_BATCH * 1e6
 
 
@@ -171,34 +199,42 @@ class _World:
 
 
 def _event_costs(nodes: int) -> dict[str, float]:
-    """CPU per event while a pod waits that none of them helps: the best of some runs."""
+    """CPU per event while pods wait that none of them helps: the best of some runs."""
     world = _World(nodes)
-    world.put("Pod", [_decoded("Pod", _identified(_waiting()))])
-    ticket = world.scheduler.queue.pop()
-    assert ticket is not None
-    world.scheduler.queue.give_back(ticket, ticket.pod, frozenset(["NodeAffinity"]), frozenset())
+    world.put(
+        "Pod", [_decoded("Pod", _identified(_waiting(number))) for number in range(max(1, nodes // _NODES_PER_OTHER))]
+    )
+    while (ticket := world.scheduler.queue.pop()) is not None:
+        world.scheduler.queue.give_back(ticket, ticket.pod, frozenset(["NodeAffinity"]), frozenset())
     each = range(_EVENTS)
     new_nodes = [_decoded("Node", shaped_node(nodes + number)) for number in each]
+    waiting = [_decoded("Pod", _identified(_waiting(nodes + number))) for number in each]
     new_pods = [_running(nodes * _PODS_PER_NODE + number, nodes) for number in each]
     events: list[tuple[str, str, str, Sequence[Any]]] = [
-        ("event: a node's label", "Node", "MODIFIED", [_relabelled(number % nodes, "a") for number in each]),
-        ("event: a node's heartbeat", "Node", "MODIFIED", [_heartbeat(number % nodes) for number in each]),
         ("event: a node comes", "Node", "ADDED", new_nodes),
         ("event: a node goes", "Node", "DELETED", new_nodes),
         ("event: a pod is on a node", "Pod", "ADDED", new_pods),
         ("event: a pod's status", "Pod", "MODIFIED", [_with_status(pod) for pod in new_pods]),
         ("event: a pod goes", "Pod", "DELETED", new_pods),
-        ("event: a claim", "PersistentVolumeClaim", "MODIFIED", [_claim(0, str(number)) for number in each]),
-        ("event: a namespace", "Namespace", "MODIFIED", [_namespace("namespace-0", str(number)) for number in each]),
-        ("event: a disruption budget", "PodDisruptionBudget", "MODIFIED", [_budget(0, str(number)) for number in each]),
+        ("event: a pod waits", "Pod", "ADDED", waiting),
+        ("event: a pod waits no more", "Pod", "DELETED", waiting),
+        *((f"event: {kind}", kind, "MODIFIED", [make(0, str(at)) for at in each]) for kind, make in _OTHERS.items()),
     ]
-    found = dict.fromkeys([name for name, *_ in events], float("inf"))
-    for _ in range(_BATCHES):
-        for name, kind, change, objects in events:
+    found: dict[str, float] = {}
+    for batch in range(_BATCHES):
+        # Another value in each batch, so that there is something new about the label.
+        labels = [_relabelled(number % nodes, str(batch)) for number in each]
+        beats = [_with_heartbeat(node) for node in labels]
+        of_nodes = [
+            ("event: a node's label", "Node", "MODIFIED", labels),
+            ("event: a node's heartbeat", "Node", "MODIFIED", beats),
+        ]
+        for name, kind, change, objects in (*of_nodes, *events):
             gc.collect()
             began = thread_cpu_seconds()
             world.put(kind, objects, change)
-            found[name] = min(found[name], (thread_cpu_seconds() - began) / len(objects) * 1e6)
+            micros = (thread_cpu_seconds() - began) / len(objects) * 1e6
+            found[name] = min(found.get(name, micros), micros)
     return found
 
 
@@ -227,10 +263,68 @@ def _with_status(pod: Any) -> Any:
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Running"))
 
 
-def _waiting() -> Object:
-    pod = deployment_pod("waiting", 1)
+def _waiting(number: int) -> Object:
+    """Of one of 300 Deployments that want what no node is."""
+    pod = deployment_pod(f"waiting-{number:07}", number % 300)
     pod["spec"]["nodeSelector"] = {"pool": "none"}
     return pod
+
+
+def _with_port(number: int) -> Object:
+    pod = bench_pod(f"port-{number:06}")
+    pod["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080 + number % 4}]
+    return pod
+
+
+def _with_image(number: int) -> Object:
+    pod = bench_pod(f"image-{number:06}")
+    pod["spec"]["containers"][0]["image"] = _IMAGE
+    return pod
+
+
+def _liked_node(number: int) -> Object:
+    """Every third has the image, and every fourth is not liked."""
+    node = shaped_node(number)
+    if number % 3 == 0:
+        node["status"]["images"] = [{"names": [_IMAGE], "sizeBytes": 500 * 1024 * 1024}]
+    if number % 4 == 0:
+        node["spec"] = {"taints": [{"key": "busy", "effect": "PreferNoSchedule"}]}
+    return node
+
+
+def _asking(number: int, cpu: str) -> Object:
+    return bench_pod(f"asking-{number:06}", {"cpu": cpu, "memory": "1Mi"})
+
+
+def _preemptor(number: int) -> Object:
+    """It fits on the largest nodes, without the pods that are there."""
+    pod = _asking(number, "64")
+    pod["spec"]["priority"] = 1000
+    return pod
+
+
+_DEVICE: Final = "device.example"
+
+
+def _with_device(number: int) -> Object:
+    pod = bench_pod(f"device-{number:06}")
+    pod["spec"]["resourceClaims"] = [{"name": "one", "resourceClaimName": f"own-{number}"}]
+    return pod
+
+
+def _device_objects(workload: BenchWorkload) -> Iterator[Object]:
+    """A class that selects any device, devices on each node that serve all pods together, and a claim for each pod."""
+    devices = [{"name": f"device-{at}"} for at in range(-(-workload.pods // workload.nodes))]
+    yield {"kind": "DeviceClass", "metadata": {"name": _DEVICE}, "spec": {}}
+    for number in range(workload.nodes):
+        name = shaped_node(number)["metadata"]["name"]
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": _DEVICE, "nodeName": name, "pool": pool, "devices": devices}
+        yield {"kind": "ResourceSlice", "metadata": {"name": name, "uid": name}, "spec": spec}
+    for number in range(workload.pods):
+        metadata = {"name": f"own-{number}", "namespace": NAMESPACE, "uid": f"own-{number}"}
+        request = {"name": "one", "exactly": {"deviceClassName": _DEVICE, "count": 1, "allocationMode": "ExactCount"}}
+        yield {"kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": {"requests": [request]}}}
 
 
 def _relabelled(number: int, value: str) -> Any:
@@ -239,24 +333,65 @@ def _relabelled(number: int, value: str) -> Any:
     return _decoded("Node", node)
 
 
-def _heartbeat(number: int) -> Any:
-    node = shaped_node(number)
-    node["metadata"]["labels"]["round"] = "a"
-    node["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}]
-    return _decoded("Node", node)
+def _with_heartbeat(node: Any) -> Any:
+    ready = TimedCondition(type="Ready", status="True")
+    return msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, conditions=(ready,)))
 
 
 def _namespace(name: str, note: str = "") -> Any:
     return _decoded("Namespace", {"kind": "Namespace", "metadata": {"name": name, "labels": {"note": note}}})
 
 
-def _claim(number: int, note: str = "") -> Any:
-    metadata = {"name": f"claim-{number}", "namespace": NAMESPACE, "annotations": {"note": note}}
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    return _decoded("PersistentVolumeClaim", {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+def _other(kind: str, number: int, note: str, *, namespaced: bool = True, **fields: object) -> Any:
+    name = f"{kind.lower()}-{number}"
+    metadata: Object = {"name": name, "uid": f"uid-{name}", "annotations": {"note": note}}
+    if namespaced:
+        metadata["namespace"] = NAMESPACE
+    return _decoded(kind, {"kind": kind, "metadata": {**metadata, "resourceVersion": f"1{note}"}, **fields})
 
 
-def _budget(number: int, note: str = "") -> Any:
-    metadata = {"name": f"budget-{number}", "namespace": NAMESPACE, "annotations": {"note": note}}
-    spec = {"selector": {"matchLabels": {"app": f"app-{number % 300:03}"}}}
-    return _decoded("PodDisruptionBudget", {"kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec})
+def _of_app(number: int) -> Object:
+    return {"app": f"app-{number % 300:03}"}
+
+
+def _selecting(kind: str) -> Callable[[int, str], Any]:
+    return lambda number, note: _other(kind, number, note, spec={"selector": {"matchLabels": _of_app(number)}})
+
+
+def _selecting_by_labels(kind: str) -> Callable[[int, str], Any]:
+    return lambda number, note: _other(kind, number, note, spec={"selector": _of_app(number)})
+
+
+def _global(kind: str, **fields: object) -> Callable[[int, str], Any]:
+    return lambda number, note: _other(kind, number, note, namespaced=False, **fields)
+
+
+_STORAGE: Final = {"storage": "1Gi"}
+_MODES: Final = ["ReadWriteOnce"]
+_OTHERS: Final[Mapping[str, Callable[[int, str], Any]]] = {
+    "Namespace": lambda number, note: _namespace(f"namespace-{number}", note),
+    "PodDisruptionBudget": _selecting("PodDisruptionBudget"),
+    "Service": _selecting_by_labels("Service"),
+    "ReplicaSet": _selecting("ReplicaSet"),
+    "StatefulSet": _selecting("StatefulSet"),
+    "ReplicationController": _selecting_by_labels("ReplicationController"),
+    "PersistentVolumeClaim": lambda number, note: _other(
+        "PersistentVolumeClaim", number, note, spec={"accessModes": _MODES, "resources": {"requests": _STORAGE}}
+    ),
+    "PersistentVolume": _global("PersistentVolume", spec={"accessModes": _MODES, "capacity": _STORAGE}),
+    "StorageClass": _global("StorageClass", provisioner="csi.example"),
+    "CSIDriver": _global("CSIDriver", spec={}),
+    "CSIStorageCapacity": lambda number, note: _other(
+        "CSIStorageCapacity", number, note, storageClassName="none", capacity="1Gi"
+    ),
+    "VolumeAttachment": _global("VolumeAttachment", spec={"attacher": "csi.example", "nodeName": "none", "source": {}}),
+    "ResourceClaim": lambda number, note: _other("ResourceClaim", number, note, spec={"devices": {}}),
+    "DeviceClass": _global("DeviceClass", spec={}),
+    "ResourceSlice": _global(
+        "ResourceSlice",
+        spec={"driver": _DEVICE, "nodeName": "none", "pool": {"name": "none"}, "devices": [{"name": "one"}]},
+    ),
+    "CSINode": _global("CSINode", spec={"drivers": []}),
+    "PodGroup": lambda number, note: _other("PodGroup", number, note, spec={"schedulingPolicy": {"basic": {}}}),
+}
+"""Every other kind that scheduling looks at, by number and a note in which versions differ."""

@@ -117,11 +117,24 @@ class Indexes:
 
     def object_put(self, kind: str, old: Any | None, new: Any) -> None:
         for index, name in self._listening.get(kind, ()):
-            self._put(index, name, old, new)
+            if self._left_out or self._emptied:
+                self._put(index, name, old, new)
+                continue
+            # As `_put` does it: asked several times for every pod.
+            try:
+                index.object_put(name, old, new)
+            except Exception as error:
+                self._leave_out(index, name, new, error)
 
     def object_removed(self, kind: str, obj: Any) -> None:
         for index, name in self._listening.get(kind, ()):
-            self._removed(index, name, obj)
+            if self._left_out or self._emptied:
+                self._removed(index, name, obj)
+                continue
+            try:
+                index.object_removed(name, obj)
+            except Exception as error:
+                self._leave_out(index, name, obj, error, is_gone=True)
 
     def _put(self, index: ClusterIndex, kind: str, old: Any | None, new: Any) -> None:
         if self._left_out and self._let_in(index, kind, new):

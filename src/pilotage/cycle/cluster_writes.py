@@ -28,7 +28,7 @@ from pilotage.queue.pod_groups import QueuedGroup
 from pilotage.queue.sub_queues import QueuedPodInfo, SubQueue
 
 SCHEDULING_GATED: Final = "SchedulingGated"
-_HELD_BACK: Final = (SubQueue.GATED, SubQueue.INCOMPLETE)
+HELD_BACK: Final = (SubQueue.GATED, SubQueue.INCOMPLETE)
 
 
 class ClusterWrites:
@@ -112,8 +112,8 @@ class DelayedGatedStatus:
         self._due: dict[str, QueuedPodInfo] = {}
 
     def on_move(self, entry: QueuedPodInfo, _: str) -> None:
-        """Listens to the queue."""
-        if entry.home in _HELD_BACK and entry.pod.uid not in self._due:
+        """Listens to the queue, for pods that are held back."""
+        if entry.pod.uid not in self._due:
             self._new[entry.pod.uid] = entry
 
     def quiet_seconds(self) -> float:
@@ -123,7 +123,7 @@ class DelayedGatedStatus:
     def tick(self) -> None:
         due, self._due, self._new = self._due, self._new, {}
         for entry in due.values():
-            if entry.home not in _HELD_BACK:
+            if entry.home not in HELD_BACK:
                 continue
             if isinstance(entry, QueuedGroup):
                 for member in entry.members.values():

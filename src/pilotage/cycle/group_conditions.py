@@ -133,8 +133,8 @@ class KeptNodes:
         """Keys of groups that were gated, or whose pods became incomplete."""
 
     def on_move(self, entry: QueuedPodInfo, _: str) -> None:
-        """Listens to the queue."""
-        if entry.home in (SubQueue.GATED, SubQueue.INCOMPLETE) and (key := group_key(entry.pod)):
+        """Listens to the queue, for pods that are held back."""
+        if key := group_key(entry.pod):
             self._held_back[key] = None
 
     def quiet_seconds(self) -> float:

@@ -45,6 +45,8 @@ class GangScheduling(Plugin, PreEnqueue, Permit):
         self._groups = handle.index(PodGroups)
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        if pod.spec.scheduling_group is None:
+            return None
         key = group_key(pod)
         if not key:
             return None
@@ -58,6 +60,8 @@ class GangScheduling(Plugin, PreEnqueue, Permit):
         return None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Wait | Rejection | None:
+        if pod.spec.scheduling_group is None:
+            return None
         key = group_key(pod)
         group = self._groups.objects.get(key) if key else None
         if group is None or not group.is_gang:
@@ -80,7 +84,7 @@ class GangScheduling(Plugin, PreEnqueue, Permit):
 
     @narrows(Resource.ASSIGNED_POD, Action.ADD)
     def whom_a_binding_concerns(self, old: Pod | None, new: Pod) -> Affected:
-        return self._members(group_key(new))
+        return _NO_PODS if new.spec.scheduling_group is None else self._members(group_key(new))
 
     @narrows(Resource.POD_GROUP, Action.ADD | Action.UPDATE)
     def whom_a_group_concerns(self, old: PodGroup | None, new: PodGroup) -> Affected:

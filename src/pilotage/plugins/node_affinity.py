@@ -19,7 +19,6 @@ from pilotage.api import (
     NormalizeScore,
     Plugin,
     PreFilter,
-    PreScore,
     Reason,
     Reject,
     Rejection,
@@ -32,6 +31,7 @@ from pilotage.api import (
     VectorScore,
     on_event,
 )
+from pilotage.api.points import NothingBeforeScore
 from pilotage.api.results import SKIP
 from pilotage.model import Node, Pod
 from pilotage.model.selectors import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
@@ -50,7 +50,7 @@ _NAMES: Final = "NodeAffinity/names"
 _CONFLICT = Reason("NodeAffinityConflict", "pod affinity terms conflict", unresolvable=True)
 
 
-class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, NormalizeScore):
+class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore, NormalizeScore):
     name = "NodeAffinity"
     filter_sees = Sees.NODE
     score_sees = Sees.NODE
@@ -93,9 +93,6 @@ class NodeAffinity(Plugin, PreFilter, Filter, VectorFilter, PreScore, Score, Vec
 
     def may_score(self, pod: Pod) -> bool:
         return bool(_asked_preferred(pod) or self._added_preferred)
-
-    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return None if self.may_score(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         labels, name = node.labels, node.name

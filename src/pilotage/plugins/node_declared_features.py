@@ -12,27 +12,24 @@ from pilotage.api import (
     Handle,
     Hint,
     Mask,
-    NodeNames,
     NodeTable,
     NodeView,
     Plugin,
-    PreFilter,
     Reason,
     Reject,
     Rejection,
     Resource,
     Sees,
-    Skip,
     VectorFilter,
     on_event,
 )
-from pilotage.api.results import SKIP
+from pilotage.api.points import NothingBeforeFilter
 from pilotage.model import Node, Pod, PodSpec
 
 _MISSING = Reason("FeatureMissing", "node(s) didn't match Pod's required features", unresolvable=True)
 
 
-class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
+class NodeDeclaredFeatures(Plugin, NothingBeforeFilter, Filter, VectorFilter):
     name = "NodeDeclaredFeatures"
     filter_sees = Sees.NODE
     pure_hints = True
@@ -42,10 +39,6 @@ class NodeDeclaredFeatures(Plugin, PreFilter, Filter, VectorFilter):
 
     def may_filter(self, pod: Pod) -> bool:
         return bool(required_features(pod.spec))
-
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
-        # Without required features the filter is not asked at all.
-        return None if self.may_filter(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         return None if required_features(pod.spec) <= set(node.node.status.declared_features) else Reject(_MISSING)

@@ -14,20 +14,17 @@ from pilotage.api import (
     Handle,
     Hint,
     Mask,
-    NodeNames,
     NodeTable,
     NodeView,
     Plugin,
-    PreFilter,
     Reason,
     Reject,
     Rejection,
     Resource,
-    Skip,
     VectorFilter,
     on_event,
 )
-from pilotage.api.results import SKIP
+from pilotage.api.points import NothingBeforeFilter
 from pilotage.model import Pod, PodSpec
 from pilotage.plugins.fragments import fragment_of
 
@@ -38,7 +35,7 @@ HostPort = tuple[str, int, str]
 """Protocol, port and address."""
 
 
-class NodePorts(Plugin, PreFilter, Filter, VectorFilter):
+class NodePorts(Plugin, NothingBeforeFilter, Filter, VectorFilter):
     name = "NodePorts"
     pure_hints = True
     always_queue_on = (ClusterEvent(Resource.NODE, Action.ADD),)
@@ -48,9 +45,6 @@ class NodePorts(Plugin, PreFilter, Filter, VectorFilter):
 
     def may_filter(self, pod: Pod) -> bool:
         return bool(host_ports(pod.spec))
-
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> NodeNames | Skip | Rejection | None:
-        return None if self.may_filter(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         for other in node.pods:

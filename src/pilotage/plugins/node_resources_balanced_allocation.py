@@ -13,8 +13,8 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.api import CycleState, Handle, NodeTable, NodeView, Plugin, PreScore, Score, Scores, Skip, VectorScore
-from pilotage.api.results import SKIP
+from pilotage.api import CycleState, Handle, NodeTable, NodeView, Plugin, Score, Scores, VectorScore
+from pilotage.api.points import NothingBeforeScore
 from pilotage.model import Pod
 from pilotage.model.pod_resources import pod_requests
 from pilotage.plugins.args import NodeResourcesBalancedAllocationArgs
@@ -24,7 +24,7 @@ from pilotage.plugins.resource_names import NATIVE, is_scalar
 from pilotage.plugins.resource_scoring import plus
 
 
-class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
+class NodeResourcesBalancedAllocation(Plugin, NothingBeforeScore, Score, VectorScore):
     name = "NodeResourcesBalancedAllocation"
     args_type = NodeResourcesBalancedAllocationArgs
 
@@ -36,9 +36,6 @@ class NodeResourcesBalancedAllocation(Plugin, PreScore, Score, VectorScore):
 
     def may_score(self, pod: Pod) -> bool:
         return any(pod_requests(pod.spec).get(resource) for resource in self._resources)
-
-    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return None if self.may_score(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         before, after = [], []

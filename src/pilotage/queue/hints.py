@@ -282,6 +282,12 @@ class WakeUp:
         self, event: ClusterEvent, routes: Sequence[Route], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, Retry]]:
         """The waiting pods that are worth a retry, each with the best answer that it got."""
+        if not len(self._pool):
+            # Narrowings are asked, and counted, even if no pod waits: they may keep books of their own.
+            for route in routes:
+                if route.narrowed:
+                    self._hints.narrowed(route, event, old, new)
+            return []
         if event.is_wildcard:
             named = self._pool if new is None else filter(None, [self._pool.get(new.uid)])
             return [(entry, Retry.AFTER_BACKOFF) for entry in named]
@@ -291,7 +297,6 @@ class WakeUp:
             if not rejecting and not route.narrowed:
                 continue
             if not rejecting:
-                # Narrowings are asked, and counted, even if no pod waits: they may keep books of their own.
                 self._hints.narrowed(route, event, old, new)
                 continue
             keys = self._hints.concerned(route, event, old, new)

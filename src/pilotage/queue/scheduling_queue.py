@@ -189,11 +189,11 @@ class SchedulingQueue:
     def add(self, pod: Pod) -> None:
         """A pending pod was seen for the first time; seen again, it still has one place only."""
         uid = pod.uid
-        if uid in self:
+        if uid in self._entries or uid in self._in_flight.uids or uid in self._groups.aside:
             self.update(pod, (), pod)
             return
         entry = QueuedPodInfo(pod, self._clock.time())
-        if key := self._group_key(pod):
+        if pod.spec.scheduling_group is not None and (key := self._group_key(pod)):
             self._join(entry, key)
             return
         self._entries[uid] = entry
@@ -664,7 +664,7 @@ class SchedulingQueue:
 
     def _place(self, entry: QueuedPodInfo, home: SubQueue, why: str) -> None:
         was_at, entry.home = entry.home, home
-        self._sizes[home] += entry.size
+        self._sizes[home] += 1 if type(entry) is QueuedPodInfo else entry.size
         if isinstance(entry, QueuedGroup) and was_at is not home:
             for member in entry.members.values():
                 member.home = home
@@ -689,7 +689,7 @@ class SchedulingQueue:
 
     def _unfile(self, entry: QueuedPodInfo) -> None:
         home = entry.home
-        self._sizes[home] -= entry.size
+        self._sizes[home] -= 1 if type(entry) is QueuedPodInfo else entry.size
         if home in HEAPS:
             self._heaps.remove(entry)
         else:

@@ -68,6 +68,8 @@ class DefaultPreemption(Plugin, PreEnqueue, PostFilter, PodGroupPostFilter):
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
         if self._under_way.holds_back(pod):
             return Reject(_IN_PROGRESS)
+        if pod.spec.scheduling_group is None:
+            return None
         group = self._group_of(pod)
         is_waiting = group is not None and self._under_way.holds_back_group(group.uid)
         return Reject(_GROUP_IN_PROGRESS) if is_waiting else None

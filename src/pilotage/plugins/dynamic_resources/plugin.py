@@ -120,6 +120,8 @@ class DynamicResources(
         return None if pod.spec.resource_claims or extended_requests(pod.spec) else _WITHOUT_DEVICES
 
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        if not pod.spec.resource_claims:
+            return None
         try:
             self._claims(pod)
         except ClaimProblem as problem:

@@ -18,16 +18,14 @@ from pilotage.api import (
     NodeTable,
     NodeView,
     Plugin,
-    PreFilter,
     Reason,
     Reject,
     Rejection,
     Resource,
-    Skip,
     VectorFilter,
     on_event,
 )
-from pilotage.api.results import SKIP
+from pilotage.api.points import NothingBeforeFilter
 from pilotage.model import Pod
 from pilotage.model.storage import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
 from pilotage.plugins.in_tree_volumes import InTreePlugin, MigratedPlugins, counts_as_csi, inline_driver
@@ -46,7 +44,7 @@ _NO_VOLUMES: Final = "no volumes"
 _TOO_MANY = Reason("TooManyVolumes", "node(s) exceed max volume count")
 
 
-class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
+class NodeVolumeLimits(Plugin, NothingBeforeFilter, Filter, VectorFilter):
     name = "NodeVolumeLimits"
     pure_hints: ClassVar[bool] = True
     always_queue_on = (ClusterEvent(Resource.CSI_NODE, Action.ADD),)
@@ -59,9 +57,6 @@ class NodeVolumeLimits(Plugin, PreFilter, Filter, VectorFilter):
 
     def may_filter(self, pod: Pod) -> bool:
         return has_attachable_volumes(pod)
-
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | Rejection | None:
-        return None if self.may_filter(pod) else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Rejection | None:
         state.budget.spend(len(pod.spec.volumes))

@@ -22,7 +22,6 @@ from pilotage.api import (
     PreBind,
     PreFilter,
     PreFlight,
-    PreScore,
     Reason,
     Reject,
     Rejection,
@@ -37,6 +36,7 @@ from pilotage.api import (
     VectorScore,
     on_event,
 )
+from pilotage.api.points import NothingBeforeScore
 from pilotage.api.results import SKIP, SKIP_BESIDE_OTHERS
 from pilotage.model import Pod
 from pilotage.model.quantity import parse_quantity
@@ -105,7 +105,9 @@ _FINDER = StateKey[VolumeFinder]("VolumeBinding/finder")
 _RESERVATION = StateKey[AssumedVolumes]("VolumeBinding/reservation")
 
 
-class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Score, VectorScore, Reserve, PreBind):
+class VolumeBinding(
+    VolumeHints, PreFilter, Filter, VectorFilter, NothingBeforeScore, Score, VectorScore, Reserve, PreBind
+):
     name = "VolumeBinding"
     filter_sees = Sees.NODE
     score_sees = Sees.NODE
@@ -150,9 +152,6 @@ class VolumeBinding(VolumeHints, PreFilter, Filter, VectorFilter, PreScore, Scor
 
     def may_score(self, pod: Pod) -> bool:
         return self._score_of is not None
-
-    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Skip | None:
-        return None if self.may_score(pod) else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         finder = state.get(_FINDER)
