@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/start_up.py [NODES] [PODS]
 
 A sandbox's API server with that many objects runs in a process of its own; what is measured is the scheduler's process
-alone. Most pods are bound, a hundredth waits. Goal: 30 s of CPU for 5,000 nodes and 100,000 pods.
+alone. Most pods are bound, a hundredth waits. Goals: 30 s of CPU for 5,000 nodes and 100,000 pods; 60 s and 4 GB for
+100,000 nodes and 1,000,000 pods, which take the sandbox some minutes and 2 GB to have.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from pilotage.sandbox.http.server import ApiServer
 from pilotage.sandbox.storage.store import Store
 
 WAITING_SHARE = 100
-GOAL_SECONDS = 30.0
+GOAL_SECONDS, GOAL_LARGE_SECONDS = 30.0, 60.0
+GOAL_MIB = 4096.0
+LARGE = 100_000
+"""With more pods the goals are those of a large cluster."""
 
 
 def main() -> None:
@@ -93,8 +97,10 @@ async def measure(kubeconfig: Path, nodes: int, pods: int) -> None:
     assert known == pods, f"{known} pods are known"
     seconds = clock.monotonic() - begin
     print(f"{nodes:,} nodes, {pods:,} pods: listed after {listed:.1f} s of CPU, ready after {ready:.1f} s of CPU")
-    print(f"{seconds:.1f} s on the clock, peak memory {peak_memory_mib():,.0f} MiB")
-    print(f"goal of {GOAL_SECONDS:.0f} s of CPU: {'met' if ready <= GOAL_SECONDS else 'missed'}")
+    memory, most = peak_memory_mib(), GOAL_SECONDS if pods <= LARGE else GOAL_LARGE_SECONDS
+    print(f"{seconds:.1f} s on the clock, peak memory {memory:,.0f} MiB")
+    print(f"goal of {most:.0f} s of CPU: {'met' if ready <= most else 'missed'}")
+    print(f"goal of {GOAL_MIB:,.0f} MiB: {'met' if memory <= GOAL_MIB else 'missed'}")
 
 
 if __name__ == "__main__":

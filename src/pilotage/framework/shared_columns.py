@@ -351,9 +351,10 @@ class ColumnCache:
         rows = np.arange(len(nodes))
         feasible = self._questions.passing(state, pod, plan.shared_filters, nodes, rows)
         fixed, steady, raw = self._sums(state, pod, plan, nodes, rows)
-        scored = {name for name, scores in raw.items() if scores.any()}
+        # Most plugins have nothing to say about most pods, and a column of zeros is as long as any other.
+        raw = {name: scores for name, scores in raw.items() if scores.any()}
         marks = nodes.mark, nodes.replaced.mark
-        return SharedColumns(nodes.structure, versions, *marks, feasible, fixed, steady, raw, scored)
+        return SharedColumns(nodes.structure, versions, *marks, feasible, fixed, steady, raw, set(raw))
 
     def _refresh(self, state: CycleState, pod: Pod, plan: Plan, columns: SharedColumns, rows: Rows) -> None:
         some = NodeRows(self._nodes, rows)
@@ -430,9 +431,12 @@ class ColumnCache:
                 raw[name] = np.array(scores)  # ours to keep: a plugin may answer a column of the table itself
             else:
                 weight = self._profile.weights[name]
+                is_steady = plugin.score_sees is Sees.NODE and isinstance(plugin, points.Score)
+                if is_steady and not scores.any():
+                    continue
                 weighted = checked(name, scores) if weight == 1 else checked(name, scores) * weight
                 fixed += weighted
-                if plugin.score_sees is Sees.NODE and isinstance(plugin, points.Score) and weighted.any():
+                if is_steady:
                     steady = weighted.copy() if steady is None else steady + weighted
         return fixed, steady, raw
 
