@@ -30,7 +30,6 @@ ONLY_LOOKS_ON = {
     "calls/report.py": "metrics of calls",
     "cycle/attempts.py": "metrics and log of attempts",
     "cycle/cycle_budget.py": "CPU time of a cycle",
-    "cycle/group_conditions.py": "nodes that are kept for groups",
     "cycle/observer.py": "who supervises or simulates",
     "cycle/slow_plugins.py": "CPU time of plugins",
     "cycle/unserved_pods.py": "Event and log of fields without effect",
