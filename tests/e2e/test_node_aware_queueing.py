@@ -57,6 +57,17 @@ def test_jobs_are_stopped_resumed_moved_and_stopped_with_their_queue(sandbox: Sa
     eventually("it runs once more", lambda: runs(sandbox, "small"))
 
 
+def test_a_job_that_has_finished_cannot_be_changed(sandbox: SandboxProcess) -> None:
+    quick = job("quick", "research", cpu=1)
+    quick["spec"]["template"].setdefault("metadata", {})["annotations"] = {"sandbox.pilotage.dev/run-for": "0s"}
+    apply(sandbox, quick)
+    finished = ("jobs", "--state", "finished", "-o", "json", "--kubeconfig", sandbox.kubeconfig)
+    eventually("it has finished", lambda: "quick" in pilotage(*finished).stdout)
+    for change in (("stop", "quick"), ("resume", "quick"), ("move", "quick", "other")):
+        done = pilotage("jobs", *change, "--kubeconfig", sandbox.kubeconfig)
+        assert done.returncode == 2 and "has finished" in done.stderr, done.stdout
+
+
 def test_what_cannot_be_changed_is_said(sandbox: SandboxProcess) -> None:
     done = pilotage("jobs", "stop", "smal", "--kubeconfig", sandbox.kubeconfig)
     assert done.returncode == 2 and 'no workload "smal" in namespace default' in done.stderr

@@ -191,6 +191,9 @@ def test_what_a_resource_counts_as_has_to_be_an_amount() -> None:
         pytest.param(
             "integrations: {frameworks: [batch/job, trainer.kubeflow.org/trainjob]}", "trainjob", id="framework"
         ),
+        pytest.param(
+            "integrations: {frameworks: [batch/job, ray.io/rayservice]}", "its RayClusters are queued", id="Ray service"
+        ),
         pytest.param("integrations: {externalFrameworks: [Foo]}", "Kind.version.group", id="no name of a kind"),
         pytest.param("integrations: {externalFrameworks: [Job.v1.batch]}", "built in", id="known kind"),
         pytest.param("integrations: {podOptions: {}}", "podOptions", id="pod options"),

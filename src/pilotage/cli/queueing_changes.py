@@ -96,7 +96,10 @@ class NamespaceClient:
             names += [owner.name for one in known if (owner := one.metadata.controller) is not None]
             near = suggestion(name, names) or "; pilotage jobs shows those that there are"
             raise CommandError(ExitCode.BAD_INPUT, f'no workload "{name}" in namespace {self.namespace}{near}')
-        return max(found, key=lambda one: one.metadata.creation_timestamp or "")
+        newest = max(found, key=lambda one: one.metadata.creation_timestamp or "")
+        if any(one.type == "Finished" and one.status == "True" for one in newest.status.conditions):
+            raise CommandError(ExitCode.BAD_INPUT, f"{newest.name} has finished: there is nothing to change any more")
+        return newest
 
     async def local_queue(self, name: str) -> LocalQueue:
         known: list[LocalQueue] = await self.objects("localqueues")

@@ -65,6 +65,7 @@ _NEVER_ON: Final = frozenset(
     }
 )
 
+_RAY_SERVICE: Final = "ray.io/rayservice"
 OF_THE_MANAGER: Final = (
     "health",
     "webhook",
@@ -95,7 +96,10 @@ def unserved(written: WrittenConfiguration) -> Problems:
 def _integrations(written: WrittenConfiguration) -> Iterator[tuple[str, str]]:
     integrations = written.integrations
     for index, name in enumerate(integrations.frameworks):
-        if name not in KNOWN_FRAMEWORKS:
+        if name == _RAY_SERVICE:
+            text = f'not needed: "{name}": its RayClusters are queued, as integration "ray.io/raycluster"'
+            yield f"integrations.frameworks[{index}]", text
+        elif name not in KNOWN_FRAMEWORKS:
             served = ", ".join(KNOWN_FRAMEWORKS)
             near = suggestion(name, KNOWN_FRAMEWORKS)
             yield (
