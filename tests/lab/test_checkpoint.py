@@ -11,6 +11,7 @@ import pytest
 from pilotage.assembly import SchedulerOptions
 from pilotage.config.feature_gates import FeatureGates
 from pilotage.lab import replay as module
+from pilotage.lab import simulation
 from pilotage.lab.checkpoint import CHECKPOINT, read_checkpoint
 from pilotage.lab.replay import ReplaySettings
 from pilotage.lab.results import Result, ResultError
@@ -22,6 +23,7 @@ from tests.lab.worlds import Change, node, pod, put, write
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_EVENTS_PER_OBJECT", 0)
+    monkeypatch.setattr(simulation, "_EVENTS_PER_LOOK", 16)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -29,7 +31,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def interrupted(trace: Path, settings: ReplaySettings, directory: Path, after: int) -> None:
-    """Ctrl-C when so many looks at the progress were taken, of one every 256 records."""
+    """Ctrl-C when so many looks at the progress were taken, of one every 16 records."""
     looks = 0
 
     def look(progress: Progress) -> None:
@@ -44,10 +46,10 @@ def interrupted(trace: Path, settings: ReplaySettings, directory: Path, after: i
 
 @pytest.mark.parametrize("ties", ["scheduler", "random", "first"])
 def test_one_that_was_interrupted_goes_on_with_the_same_bytes(tmp_path: Path, ties: str) -> None:
-    trace = write(tmp_path / "t.jsonl.gz", busy_day(400))
-    settings = ReplaySettings(seed=3, ties=ties, leg=60)
+    trace = write(tmp_path / "t.jsonl.gz", busy_day(120))
+    settings = ReplaySettings(seed=3, ties=ties, leg=40)
     simulate(TraceInput(trace), SchedulerOptions(), settings, tmp_path / "whole")
-    interrupted(trace, settings, tmp_path / "again", after=1)
+    interrupted(trace, settings, tmp_path / "again", after=5)
     assert not Result(tmp_path / "again").totals["complete"]
     assert (tmp_path / "again" / CHECKPOINT).exists() and not (tmp_path / "whole" / CHECKPOINT).exists()
     seen: list[Progress] = []
@@ -57,12 +59,12 @@ def test_one_that_was_interrupted_goes_on_with_the_same_bytes(tmp_path: Path, ti
 
 
 def test_what_was_computed_is_not_computed_again(tmp_path: Path) -> None:
-    trace = write(tmp_path / "t.jsonl", busy_day(700))
-    settings = ReplaySettings(leg=60)
-    interrupted(trace, settings, tmp_path / "r", after=2)
+    trace = write(tmp_path / "t.jsonl", busy_day(160))
+    settings = ReplaySettings(leg=40)
+    interrupted(trace, settings, tmp_path / "r", after=8)
     seen: list[Progress] = []
     simulate(TraceInput(trace), SchedulerOptions(), settings, tmp_path / "r", on_progress=seen.append, resume=True)
-    assert seen and seen[0].pods > 300, "its first record is one of the later ones"
+    assert seen and seen[0].pods > 60, "its first record is one of the later ones"
 
 
 def restless_day() -> list[Change]:
@@ -111,11 +113,11 @@ def test_pods_and_groups_that_wait_do_not_notice(tmp_path: Path, day: Callable[[
 
 
 def test_other_inputs_do_not_go_on_with_it(tmp_path: Path) -> None:
-    trace = write(tmp_path / "t.jsonl", busy_day(400))
-    interrupted(trace, ReplaySettings(leg=60), tmp_path / "r", after=1)
+    trace = write(tmp_path / "t.jsonl", busy_day(120))
+    interrupted(trace, ReplaySettings(leg=40), tmp_path / "r", after=5)
     with pytest.raises(ResultError, match="was computed with another seed; choose another with -o"):
-        simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=60, seed=1), tmp_path / "r", resume=True)
-    simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=60, seed=1), tmp_path / "r")
+        simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=40, seed=1), tmp_path / "r", resume=True)
+    simulate(TraceInput(trace), SchedulerOptions(), ReplaySettings(leg=40, seed=1), tmp_path / "r")
     assert Result(tmp_path / "r").totals["seed"] == 1, "without --resume it begins anew"
 
 
