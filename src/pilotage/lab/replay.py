@@ -250,10 +250,12 @@ class Replay(SchedulerObserver):
 
     def _is_at_rest(self, ticks: Ticks) -> bool:
         """Whether it is time for a new leg, and nothing goes on that would not survive."""
-        leg, queue, cluster = self._settings.leg, self.scheduler.queue, self.scheduler.cluster
-        size = len(self.lives) + len(self._nodes)
-        if not leg or self._probe is not None or self._done < max(leg, _EVENTS_PER_OBJECT * size):
+        leg = self._settings.leg
+        if self._done < leg or not leg or self._probe is not None:
             return False
+        if self._done < _EVENTS_PER_OBJECT * (len(self.lives) + len(self._nodes)):
+            return False
+        queue, cluster = self.scheduler.queue, self.scheduler.cluster
         is_quiet = self.clock.next_wake is None and self.scheduler.inbox.is_empty and self.scheduler.dispatcher.is_idle
         return (
             is_quiet
