@@ -6,7 +6,7 @@ chance, sums), and the simulation goes on with a new scheduler that is made of t
 All simulations do that, interrupted or not. So one that is resumed is the same as one that never stopped, to the byte,
 whatever of the old scheduler was forgotten.
 
-When: after `ReplaySettings.leg` events and attempts, but not before eight times as many as there are pods and nodes, so
+When: after `ReplaySettings.leg` events and attempts, but not before four times as many as there are pods and nodes, so
 that it costs a few percent; and not while anybody is bound, evicted or nominated, or anything sleeps.
 """
 

@@ -55,7 +55,7 @@ _AFTERMATH: Final = 600.0
 """Seconds that a replay goes on after the last thing that happens, so that pods that wait are tried once more."""
 _MOST_TURNS: Final = 10_000
 _BUSY_SECONDS: Final = 0.1
-_EVENTS_PER_OBJECT: Final = 8
+_EVENTS_PER_OBJECT: Final = 4
 _SURVIVE: Final = {"backoff", "flush of unschedulable pods", "gated groups", "nodes kept for groups"}
 """What is done every second or so for those who wait. Nodes that are kept for a group are so after its next attempt."""
 TIES: Final = ("scheduler", "random", "first")
