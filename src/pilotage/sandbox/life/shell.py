@@ -188,25 +188,35 @@ class Shell:
         if skips:
             return
         words, target, appends = self._redirected(words)
-        assigned = [word for word in words if _ASSIGNMENT.match(word)]
-        if assigned and len(assigned) == len(words):
+        count = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
+        assigned, words = self._assigned(words[:count]), words[count:]
+        if assigned and not words:
+            self.env.update(assigned)
             self.code = 0
-            for word in assigned:
-                name, _, value = word.partition("=")
-                self.env[name] = " ".join(self._expanded([f'"{value}"' if value[:1] not in ("'", '"') else value]))
             return
+        words = self._expanded(words)
+        before, env = self.printed, self.env
         if assigned:
-            raise Unknown
-        before = self.printed
+            self.env = {**env, **assigned}
         if target is not None:
             self.printed = []
         try:
-            self.code = self._run(tuple(self._expanded(words)))
+            self.code = self._run(tuple(words))
         finally:
+            if assigned:
+                self.env = env
             if target is not None:
                 text = "".join(piece for _, piece in self.printed)
                 self.printed = before
                 self.files[target] = (self.files.get(target, "") if appends else "") + text
+
+    def _assigned(self, words: Sequence[str]) -> dict[str, str]:
+        """The variables that NAME=VALUE set, before a command for that command alone."""
+        found = {}
+        for word in words:
+            name, _, value = word.partition("=")
+            found[name] = " ".join(self._expanded([f'"{value}"' if value[:1] not in ("'", '"') else value]))
+        return found
 
     def _redirected(self, words: Sequence[str]) -> tuple[list[str], str | None, bool]:
         """The words without redirections, where the output goes, and whether it is added there."""
