@@ -255,6 +255,6 @@ def _print(workload: BenchWorkload, done: Sequence[ViewedRound], costs: Sequence
     alone = statistics.median(one.before.pods_per_second for one in done)
     show(
         f"Without a viewer {alone:,.0f} pods/s. Fewer pods than before and after: of the rounds the median, the least "
-        f"and the most. The goal is less than {MOST_SHARE:.0%} of the CPU time, and not more than that lost by CPU time in "
-        "every round: where least and most are far apart, other things went on here."
+        f"and the most. The goal: less than {MOST_SHARE:.0%} of the CPU time, and no more lost by it in every round. "
+        "Where least and most are far apart, other things went on here."
     )
