@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotage.api import CycleState, Filter, NodeView, Plugin, Rejection, Sees
@@ -76,6 +76,7 @@ running_pods = st.lists(st.tuples(st.integers(0, 3), amounts, st.integers(0, 3),
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=4), running_pods, st.lists(amounts, min_size=1, max_size=5),
        st.integers(1, 4), st.integers(0, 2), st.booleans())  # fmt: skip
+@example([2, 3], [(0, 1, 0, 3), (0, 1, 0, 3), (1, 1, 0, 0), (1, 1, 0, 1), (1, 1, 0, 1)], [1], 1, 1, True)
 def test_columns_and_the_cluster_itself_give_the_same_victims(
     sizes: list[int],
     pods: list[tuple[int, int, int, int]],

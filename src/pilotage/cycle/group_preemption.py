@@ -142,7 +142,8 @@ def _anew(members: Iterable[Member]) -> list[Member]:
 
 def _victims(units: VictimUnits, candidates: list[Unit], is_spared: IsSpared) -> tuple[tuple[Pod, ...], int]:
     """The pods of those that cannot be spared, the most important first, and how many of them budgets protect."""
-    candidates.sort(key=lambda unit: unit.importance)
+    # Of equals the one whose name comes first stays, in whatever order they were found.
+    candidates.sort(key=lambda unit: (unit.importance, min((pod.namespace, pod.name) for pod in unit.pods)))
     protected = units.budgets.protected([pod for unit in candidates for pod in unit.pods])
     in_order = sorted(candidates, key=lambda unit: all(pod.uid not in protected for pod in unit.pods))
     victims = [unit for unit in in_order if not is_spared(unit)]
