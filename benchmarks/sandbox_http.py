@@ -1,11 +1,12 @@
 """How fast the sandbox's server takes objects over HTTP, and how much memory a large cluster in it takes.
 
-    .venv/bin/python benchmarks/sandbox_http.py [--https] [--nodes 5000] [--pods 100000] [--connections 8] [--data-dir D]
+    .venv/bin/python benchmarks/sandbox_http.py [--https] [--apply] [--nodes 5000] [--pods 100000] [--connections 8] [--data-dir D]
 
 The server runs in a process of its own; this one is the client: several keep-alive connections that create pods one
 after the other, and one watch. Printed are creations per second for small pods and for pods of 4 KB, watch events per
 second (read from the history and live, while pods are created), the CPU time that the server takes for a creation, and
-its memory with everything in it. `--https` is what users have: TLS, and a token with every request.
+its memory with everything in it. `--https` is what users have: TLS, and a token with every request. `--apply` creates by
+server-side apply.
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--data-dir", type=Path, help="a new directory: every write is then on disk before its answer")
     parser.add_argument("--https", action="store_true")
+    parser.add_argument("--apply", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         tls = make_tls(Path(directory)) if options.https else None
         with server_process(options.data_dir, tls) as server:
-            uvloop.run(measure(options, server, Client(server.port, options.connections, tls)))
+            uvloop.run(measure(options, server, Client(server.port, options, tls)))
 
 
 async def measure(options: argparse.Namespace, server: Server, client: Client) -> None:
@@ -82,9 +84,10 @@ async def measure(options: argparse.Namespace, server: Server, client: Client) -
 class Client:
     """Bare HTTP/1.1, so that the client is cheaper than the server that is measured."""
 
-    def __init__(self, port: int, connections: int, tls: Tls | None) -> None:
+    def __init__(self, port: int, options: argparse.Namespace, tls: Tls | None) -> None:
         self._port = port
-        self._connections = connections
+        self._connections = options.connections
+        self._applies = options.apply
         self._tls = None if tls is None else ssl.create_default_context(cadata=tls.authority.decode())
         self._token = b"" if tls is None else f"Authorization: Bearer {TOKEN}\r\n".encode()
 
@@ -93,17 +96,15 @@ class Client:
 
     async def create(self, path: str, bodies: Iterable[bytes]) -> float:
         """Objects per second."""
-        waiting = iter(list(bodies))
+        waiting = iter([(self._creation(path, body), body) for body in bodies])
         count = 0
         start = perf_seconds()
 
         async def work() -> None:
             nonlocal count
             reader, writer = await self._open()
-            for body in waiting:
-                head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-                writer.write(head.encode() + self._token + b"\r\n" + body)
+            for head, body in waiting:
+                writer.write(head + body)
                 status, _ = await _answer(reader)
                 if status != 201:
                     sys.exit(f"the server answered {status}")
@@ -114,6 +115,15 @@ class Client:
             for _ in range(self._connections):
                 tasks.create_task(work())
         return count / (perf_seconds() - start)
+
+    def _creation(self, path: str, body: bytes) -> bytes:
+        """The head of a request."""
+        head, content = f"POST {path}", "application/json"
+        if self._applies:
+            head = f"PATCH {path}/{json.loads(body)['metadata']['name']}?fieldManager=benchmark"
+            content = "application/apply-patch+yaml"
+        head += f" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {content}\r\nContent-Length: {len(body)}\r\n"
+        return head.encode() + self._token + b"\r\n"
 
     async def revision(self) -> int:
         reader, writer = await self._open()
@@ -152,7 +162,8 @@ def pod(name: str, size: int = 0) -> bytes:
         "resources": {"requests": {"cpu": "100m", "memory": "200Mi"}},
     }
     labels = {"app": "web", "pod-template-hash": "6b7f6b7f6b"}
-    obj: dict[str, Any] = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}}
+    obj: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}}
+    obj["spec"] = {"containers": [container]}
     if size:
         container["env"] = [{"name": f"SETTING_{at}", "value": "a value of usual length"} for at in range(20)]
         missing = size - len(json.dumps(obj))
@@ -166,7 +177,8 @@ def node(at: int) -> bytes:
     conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
     status = {"capacity": capacity, "allocatable": capacity, "images": images, "conditions": conditions}
     labels = {"kubernetes.io/hostname": f"node-{at}", "topology.kubernetes.io/zone": f"zone-{at % 3}"}
-    return json.dumps({"metadata": {"name": f"node-{at:05}", "labels": labels}, "status": status}).encode()
+    metadata = {"name": f"node-{at:05}", "labels": labels}
+    return json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}).encode()
 
 
 @dataclass(frozen=True)
