@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/idle_sandbox.py [--nodes 50000] [--seconds 60]
 
-Starts `pilotage sandbox`, waits until it has come to rest, and then looks at the CPU time of its process. The goal: less
-than 2 % of a core.
+Starts `pilotage sandbox`, waits until it has come to rest, and then looks at the CPU time of its process. The goal:
+less than 2 % of a core.
 """
 
 from __future__ import annotations
