@@ -36,8 +36,8 @@ def test_a_deployment_gets_placed_and_runs(sandbox: SandboxProcess) -> None:
     assert made.stdout == "deployment.apps/web created\n"
     eventually("six pods run", lambda: sandbox.pods_are("Running", 6))
     assert {pod["spec"]["nodeName"] for pod in sandbox.get("pods")} <= {f"node-0000{n}" for n in range(1, 5)}
-    rolled = sandbox.kubectl("get", "deployment", "web")
-    assert re.search(r"^web +6/6 +6 +6 ", rolled.stdout, re.MULTILINE), rolled.stdout
+    rolled = re.compile(r"^web +6/6 +6 +6 ", re.MULTILINE)
+    eventually("it is available", lambda: rolled.search(sandbox.kubectl("get", "deployment", "web").stdout) is not None)
     sandbox.kubectl("delete", "deployment", "web")
     eventually("the pods are gone", lambda: not sandbox.get("pods"))
 
