@@ -224,9 +224,21 @@ async def test_client_authority_that_was_replaced_is_trusted_no_more() -> None:
         )
 
 
-async def connected(port: int, authority: trustme.CA) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def test_who_has_shown_no_certificate_keeps_a_connection_when_authorities_change() -> None:
+    tls = ServerTls(TlsOptions())
+    site, everybody = guarded(tls)
+    async with https(site, "127.0.0.1", 0, tls, Doors(SystemClock())) as port:
+        reader, writer = await connected(port, None)
+        assert await answered(reader, writer)
+        everybody.certificates.trust_users(trustme.CA().cert_pem.bytes())
+        assert await answered(reader, writer), "an API server that asks about an object is not cut off"
+        writer.close()
+
+
+async def connected(port: int, authority: trustme.CA | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     context = unchecking()
-    authority.issue_cert(common_name="bob").configure_cert(context)
+    if authority is not None:
+        authority.issue_cert(common_name="bob").configure_cert(context)
     return await asyncio.open_connection("127.0.0.1", port, ssl=context)
 
 

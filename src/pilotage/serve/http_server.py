@@ -105,8 +105,9 @@ class HttpServer:
                     await conversation.send(refused.answer, "GET", keeps_alive=False)
                     await conversation.drain_input()
                     return
-                # What a client has shown was verified with authorities that may be trusted no more.
-                if conversation.context is not self._context():
+                # What a client has shown was verified with authorities that may be trusted no more. Who has shown
+                # nothing is answered: an API server that asks about an object would fail the object's creation.
+                if conversation.certificate is not None and conversation.context is not self._context():
                     return
                 visitor.is_busy = True
                 answer = await self._answer(request, conversation.certificate)
