@@ -224,7 +224,7 @@ async def test_client_authority_that_was_replaced_is_trusted_no_more() -> None:
         )
 
 
-async def test_who_has_shown_no_certificate_keeps_a_connection_when_authorities_change() -> None:
+async def test_who_has_shown_no_certificate_is_answered_once_more_when_authorities_change() -> None:
     tls = ServerTls(TlsOptions())
     site, everybody = guarded(tls)
     async with https(site, "127.0.0.1", 0, tls, Doors(SystemClock())) as port:
@@ -232,6 +232,9 @@ async def test_who_has_shown_no_certificate_keeps_a_connection_when_authorities_
         assert await answered(reader, writer)
         everybody.certificates.trust_users(trustme.CA().cert_pem.bytes())
         assert await answered(reader, writer), "an API server that asks about an object is not cut off"
+        async with asyncio.timeout(30):  # well below the time for which an idle connection is kept
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                assert await reader.read() == b"", "on its next connection it may show a certificate"
         writer.close()
 
 

@@ -106,14 +106,16 @@ class HttpServer:
                     await conversation.drain_input()
                     return
                 # What a client has shown was verified with authorities that may be trusted no more. Who has shown
-                # nothing is answered: an API server that asks about an object would fail the object's creation.
-                if conversation.certificate is not None and conversation.context is not self._context():
+                # nothing is answered once more: an API server that asks about an object would fail its creation.
+                is_outdated = conversation.context is not self._context()
+                if is_outdated and conversation.certificate is not None:
                     return
                 visitor.is_busy = True
                 answer = await self._answer(request, conversation.certificate)
-                await conversation.send(answer, request.method, keeps_alive=conversation.keeps_alive)
+                keeps_alive = conversation.keeps_alive and not is_outdated
+                await conversation.send(answer, request.method, keeps_alive=keeps_alive)
                 self._visitors.waits(visitor)
-                if not conversation.keeps_alive:
+                if not keeps_alive:
                     return
         finally:
             conversation.end()
